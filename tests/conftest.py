@@ -19,10 +19,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from engine.base import network_guard
 from engine.model.catalog import embedded_model
-from engine.opener.open_project import hand_in_field_queries
+from engine.opener.open_project import register_field_queries
 from workbench import cli
 
-hand_in_field_queries()
+register_field_queries()
 # Commands that run in this process share one parser; made anew for each, it was most of the time of a short one.
 vars(cli)["build_parser"] = functools.cache(cli.build_parser)
 

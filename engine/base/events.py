@@ -65,7 +65,7 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True)
 class DataChanged:
-    """Rows changed; open screens refresh if they show one of `tables`."""
+    """Data changed; `tables` are its topics, see `TABLES_BY_STAGE` of `engine.opener.open_project`."""
 
     tables: frozenset[str]
 

@@ -50,7 +50,7 @@ class ScoringRequest:
         filter: The conversations to score.
         remaining_of: The conversations whose remaining tasks are written; None takes those below the threshold, in mode
             `words` none.
-        held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
+        held_out_by: Name of a training run; skips the conversations that it was trained on.
         limit: Number of those conversations to score, the first ones; None scores all.
         paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
             `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
@@ -134,7 +134,7 @@ class ScoringRequest:
 
     @property
     def model_request(self) -> ModelRequest:
-        """The model that the run loads."""
+        """The model that the run loads; used after `mode` is resolved (`ScoringRuns.make_run`)."""
         reads_states = self.mode == "probe"
         default_context = PROBE_CONTEXT if reads_states else None
         return ModelRequest(

@@ -1,8 +1,8 @@
 """Defines what a stage is, cuts conversations into blocks, and runs work on a thread that reports its progress.
 
-A *stage* is one execution of one kind of work, such as an import. A *block* is a few conversations that are worked on
-together. The jobs of `engine.jobs.runner` run stages; the subclasses of `Stage` are in the modules `stages` of each
-subject.
+A *stage* is one kind of long work, such as an import; a *run* is one execution of it. A *block* is a few conversations
+that are worked on together. The jobs of `engine.jobs.runner` run stages; the subclasses of `Stage` are in the modules
+`stages` of each subject.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mappin
 
 
 class Stage(ABC):
-    """One execution of one kind of work.
+    """One kind of long work with its parameters; each call of `run` is one run of it.
 
     Attributes:
-        name: Name of the kind of work in run records, such as `import`.
+        name: Name of the stage in run records, such as `import`.
         lane: The queue in which the stage waits.
     """
 
@@ -176,7 +176,7 @@ class ThreadedWork(Generic[Result]):
             finally:
                 self._reports.put(None)
 
-        threading.Thread(target=run_work, name="model-work", daemon=True).start()
+        threading.Thread(target=run_work, name="stage-work", daemon=True).start()
 
     def reports(self) -> Iterator[tuple[int, str]]:
         """Yields the count and the note of each report until the work ends."""

@@ -80,15 +80,14 @@ TABLES_BY_STAGE = {
     "fit": frozenset({"score"}),
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
-    "grow": frozenset({"tree"}),
     "ask": frozenset({"answer"}),
     "tune": frozenset({"model"}),
     "watch": frozenset({"conversation", "message", "source"}),
     "simulate": frozenset({"conversation", "message", "source"}),
     **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
 }
-"""What a stage changes, by its name, so that screens know what to read again: names of tables, and `goal` and `model`
-for all tables of these subjects."""
+"""The topics that a stage changes, by its name: names of tables, and `goal` and `model` for all tables of these
+subjects. Screens read again after any change; only those that ask for `DataChanged.tables` tell topics apart."""
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the file."""
@@ -109,7 +108,7 @@ class cached_once(functools.cached_property[T]):
             return super().__get__(instance, owner)
 
 
-def hand_in_field_queries() -> None:
+def register_field_queries() -> None:
     """Registers the queries of every subject with the search for conversations, by the fields that they answer."""
     for subject in (
         conversation_fields,
@@ -141,7 +140,7 @@ class OpenProject:
         Raises:
             ProjectError: The file cannot be opened.
         """
-        hand_in_field_queries()
+        register_field_queries()
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
         self.path = self.project.path
         self.name = Path(self.path).name
@@ -451,9 +450,9 @@ class OpenProject:
         for listener in listeners:
             listener(event)
 
-    def change_notifier(self, table: str) -> Callable[[], None]:
-        """Returns a function that notifies the listeners that rows of a table changed."""
-        return lambda: self._emit(DataChanged(frozenset({table})))
+    def change_notifier(self, topic: str) -> Callable[[], None]:
+        """Returns a function that notifies the listeners that data of a topic changed, such as `rule` or `score`."""
+        return lambda: self._emit(DataChanged(frozenset({topic})))
 
     def answer_changed(self) -> None:
         """Notifies the listeners that a person gave an answer or took one back, and fits the probes on answers anew."""
@@ -517,7 +516,7 @@ class ProjectFileWatch:
     def __init__(
         self, project: Project, emit: Callable[[Event], None], tables: frozenset[str]
     ) -> None:
-        """Does not look at the file yet; `tables` are the names of the tables that another program may change."""
+        """Does not look at the file yet; `tables` are the topics that another program may change."""
         self._project = project
         self._emit = emit
         self._tables = tables
@@ -564,6 +563,7 @@ class ProjectFileWatch:
         if self._version not in (None, version):
             self._emit(DataChanged(self._tables))
         self._version = version
+        # `waits_for_writer`: the project was opened read-only because another process was writing it
         is_free = self._project.waits_for_writer and not self._project.is_written()
         if is_free and not self._is_free:
             self._emit(FileChanged())

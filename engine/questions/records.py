@@ -67,11 +67,15 @@ class EarlierAnswers:
 class AnswerRow:
     """One answer of a person as it was given, or all of people's answers in force on a conversation.
 
+    One answer has `question`, `blind` and `count`, and one of `verdict`, `note` and `answers`; its `earlier` is None.
+    All in force have `verdict`, `note`, `answers` and `earlier`; `id` and `given_at` are those of the newest.
+
     Attributes:
         id: Number of the answer in the project.
         conversation_id: Id of the conversation.
         verdict: The answer to `SUCCEEDED`.
         note: The note that came with it.
+        given_at: Time of the answer, as `utc_now` writes it.
         answers: (question, answer) of the other questions but the note; the answer is empty where one was taken away.
         question: Name of the question of one answer; empty for all answers in force.
         blind: Whether one answer was given without seeing earlier ones.
@@ -352,12 +356,13 @@ MIN_OF_EACH = 5
 
 @dataclass(frozen=True, slots=True)
 class CompletionRate:
-    """The rate of complete conversations, as it is and without the errors of the scores.
+    """The share of conversations that ended, by the scores, and the share that succeeded, by verdicts.
 
     Attributes:
         conversations, scored: Number of conversations, and of those that have a score.
         apparent: The share of the scored ones at or above the threshold (`StateCounts.rate`); None without scores.
-        corrected: The share corrected for the errors of the classifier; None if it is unknown.
+        corrected: The share that succeeded: by verdicts drawn at random, or `apparent` without the errors that the
+            scores make against verdicts; None if it is unknown.
         why: Why `corrected` is unknown.
         low, high: The 95% Wilson interval of `apparent`; None without scores.
         borderline: Number of scored ones so near the threshold that they are borderline.
@@ -497,7 +502,8 @@ def format_threshold(rule: DecisionRule) -> str:
 # Example probes
 
 MIN_EXAMPLES_OF_EACH = 3
-"""Fewest examples of either kind with which a figure is shown: with fewer no AUROC has an interval above chance."""
+"""Fewest examples of either kind with which the figures of a probe say something. Figures begin with two of either
+kind; until there are so many they are shown with a doubt, and its probabilities are not used."""
 
 MIN_DRAWN = 10
 """Smallest number of answers on conversations drawn at random from which the share among all is told."""

@@ -44,7 +44,8 @@ from engine.project.records import StageCost
 _DISTINCTION = re.compile(r"(?: · .*| \(\d+\))$")
 """What tells goals of one name apart, at the end of a label: values, or a number."""
 PAIRS_LOOKED_AT = 4 * MIN_PAIRS_PER_BLOCK
-"""Number of the next pairs among which those of a block are looked for."""
+"""Number of the next pairs among which those of a block are looked for: four times as many as a block has, because
+some of them were asked about already."""
 
 
 class DecideStage(OnClustering, CpuStage):
@@ -140,29 +141,39 @@ class DecideStage(OnClustering, CpuStage):
             ModelError: The model cannot be loaded.
             Cancelled: `interrupt` was called.
         """
-        if self._asking is not None:
+        if self._asking is None:
+            yield from self._merge_by_probability(run_id)
+            yield from self._settle()
+        else:
             self._asking.show_answers()
+            yield from self._decide_by_answers(self._asking, run_id)
+
+    def _merge_by_probability(self, run_id: int) -> Iterator[Progress]:
+        """Merges the most probable pair of groups that mix, again and again, while it reaches the threshold."""
         while True:
             self._raise_if_cancelled()
             snapshot = self._queue_cache.snapshot(self._stored.id)
-            if self._asking is None:
-                pairs = snapshot.mixing_pairs(snapshot.ordered_pairs("probability"))
-            else:
-                pairs = snapshot.ordered_pairs("similarity")
+            pairs = snapshot.mixing_pairs(snapshot.ordered_pairs("probability"))
             if not pairs:
-                break
-            if self._asking is not None and not snapshot.was_asked(pairs[0]):
-                yield from self._ask(self._asking, run_id, self._block(snapshot, pairs))
+                return
+            (evidence,) = snapshot.evidence(pairs[:1])
+            if evidence.probability < self._threshold:
+                return
+            yield self._decide(run_id, snapshot, pairs, evidence)
+
+    def _decide_by_answers(self, asking: ProposeStage, run_id: int) -> Iterator[Progress]:
+        """Merges or refuses the most similar pair by the model's answer, asked for first, until no pair is left."""
+        while True:
+            self._raise_if_cancelled()
+            snapshot = self._queue_cache.snapshot(self._stored.id)
+            pairs = snapshot.ordered_pairs("similarity")
+            if not pairs:
+                return
+            if not snapshot.was_asked(pairs[0]):
+                yield from self._ask(asking, run_id, self._block(snapshot, pairs))
                 continue
             (evidence,) = snapshot.evidence(pairs[:1])
-            if self._asking is None and evidence.probability < self._threshold:
-                break
-            self._decide(snapshot, pairs[0], evidence)
-            done = self.merged + self.refused
-            self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
-            yield Progress(done, None, f"{counted(len(pairs) - 1, 'pair')} left")
-        if self._asking is None:
-            yield from self._settle()
+            yield self._decide(run_id, snapshot, pairs, evidence)
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -222,8 +233,8 @@ class DecideStage(OnClustering, CpuStage):
         return moves
 
     def _block(self, snapshot: QueueSnapshot, pairs: list[Pair]) -> list[Pair]:
-        """Returns the first pair and those of the next that were not asked about, which share its block of questions.
-        As in the paper it is asked about alone: the next pair depends on the description that comes with a yes."""
+        """Returns the pairs of one block of questions. One pair as in the paper, where the next depends on the
+        description that comes with a yes; else the first pair and those of the next that were not asked about."""
         if self._stored.paper:
             return pairs[:1]
         unasked = [pair for pair in pairs[:PAIRS_LOOKED_AT] if not snapshot.was_asked(pair)]
@@ -238,7 +249,16 @@ class DecideStage(OnClustering, CpuStage):
         for _ in asking.ask_block(run_id, pairs, None):
             yield Progress(done, None, f"asking about {counted(len(pairs), 'pair')}")
 
-    def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
+    def _decide(
+        self, run_id: int, snapshot: QueueSnapshot, pairs: Sequence[Pair], evidence: Evidence
+    ) -> Progress:
+        """Decides on the first of the pairs that are left, stores how many were decided, and returns the progress."""
+        self._store_decision(snapshot, pairs[0], evidence)
+        done = self.merged + self.refused
+        self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
+        return Progress(done, None, f"{counted(len(pairs) - 1, 'pair')} left")
+
+    def _store_decision(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
         """Stores the decision on a pair and counts it; neither if a person decided on the groups meanwhile."""
         answer = evidence.answer
         merging = self._asking is None or model_says_yes(answer.yes, answer.yes_reversed) is True

@@ -4,9 +4,9 @@ A *watch* is a stage that imports what is new in growing files, reads it, and re
 its probability. A turn is reported before it is stored as reported, so a kill loses nothing. What was reported just
 before a kill may be reported again, as an event of the same name.
 
-The *probe* gives the probability that a conversation ends at a boundary (the end of an assistant step), from the hidden
-state of the model there; the probabilities of all boundaries of a conversation are its *curve*. A *past* conversation
-had ended when the watch began.
+The *probe* gives the probability that a conversation ends at a boundary (the end of an assistant or tool step),
+from the hidden state of the model there; the probabilities of all boundaries of a conversation are its *curve*. A
+*past* conversation had ended when the watch began.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class WatchStage(Stage):
     """Watches until it is interrupted; one that looks once ends when everything is reported.
 
     Attributes:
-        reported: Number of turns that were reported.
+        reported: Number of events but those of ends: of turns, and of conversations that cannot be scored.
         ended: Number of conversations whose end was reported.
     """
 
@@ -138,11 +138,12 @@ class WatchStage(Stage):
             reported = watched.reported_boundaries(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running_ids(conn)
-            # before the first watch nothing was reported, and all conversations are past
+            is_first_watch = not reported  # for which all conversations are past
+            was_ended = reported.keys() - running
             ended = [
                 key
                 for key, count in counts.items()
-                if count and key not in running and (key in reported or not reported)
+                if count and (is_first_watch or key in was_ended)
             ]
             sample = probe.sample_conversations(ended)
             past = list(
@@ -150,7 +151,7 @@ class WatchStage(Stage):
             )
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted = self._fit(past)
-        if not reported:
+        if is_first_watch:
             # all present boundaries are stored as reported, so that only later ones are reported
             rows = [WatchedEntry(key, count, None) for key, count in counts.items()]
             began = self._utc(0)
