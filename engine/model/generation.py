@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from engine.base.errors import ContextTooSmall
+from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Capacity, Logits, Sampling, Span, TokenModel
 
 PARALLEL = 24
@@ -141,13 +141,15 @@ class _Writer:
 
 
 def check_lengths(tasks: Sequence[Task], context: int) -> None:
-    """Checks that every prompt leaves room for its reply.
+    """Checks that every prompt has tokens and leaves room for its reply.
 
     Raises:
-        ModelError: A prompt leaves too little room.
+        ModelError: A prompt is empty or leaves too little room.
     """
     for task in tasks:
-        if not task.prompt or len(task.prompt) + task.max_tokens > context:
+        if not task.prompt:
+            raise ModelError("A prompt is empty: there is nothing to continue.")
+        if len(task.prompt) + task.max_tokens > context:
             raise ContextTooSmall(
                 f"A prompt of {len(task.prompt):,} tokens leaves no room for {task.max_tokens} "
                 f"more in a context of {context:,}."
@@ -170,11 +172,14 @@ def write(
         source_tokens: Number of tokens on the `source` sequences of the tasks.
 
     Raises:
-        ModelError: A prompt does not fit the context.
+        ModelError: A prompt is empty or does not fit the context.
+        ValueError: There are tasks and no sequences.
         Cancelled: The request was cancelled.
     """
     capacity = model.capacity
     check_lengths(tasks, capacity.context)
+    if tasks and not sequences:
+        raise ValueError("no sequence to write replies on")
     replies: dict[int, Reply] = {}
     waiting = deque(range(len(tasks)))
     # Lowest first: sequences with cells of their own are decoded together only if their numbers are consecutive.

@@ -19,7 +19,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 
 from engine.model.generation import PARALLEL
@@ -316,7 +315,8 @@ def system_memory() -> int | None:
 def first_gpu(
     field: str = "memory.free", seconds: float = GPU_QUERY_SECONDS
 ) -> tuple[str, int] | None:
-    """Returns the name of the first GPU and one of its sizes in bytes, as `nvidia-smi` says; None without a GPU.
+    """Returns the name of the first GPU that CUDA_VISIBLE_DEVICES does not hide, and one of its sizes in bytes, as
+    `nvidia-smi` says; None without a GPU.
 
     Args:
         field: Name of the size in `nvidia-smi`, such as `memory.total`.
@@ -336,22 +336,17 @@ def count_gpus(seconds: float) -> int:
     Args:
         seconds: Time limit of the query.
     """
-    count = len(_query_gpus("name", seconds))
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return count
-    # CUDA reads the list up to the first number that is none of a device.
-    ids = takewhile(lambda device: device.strip() not in ("", "-1"), visible.split(","))
-    return min(count, len(list(ids)))
+    return len(_query_gpus("name", seconds))
 
 
 def _query_gpus(fields: str, seconds: float) -> list[str]:
-    """Returns a line of `nvidia-smi` for each GPU; none without GPU or tool."""
+    """Returns a line of `nvidia-smi` for each GPU that CUDA_VISIBLE_DEVICES does not hide, in its order; none without
+    GPU or tool."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return []
     try:
-        return subprocess.run(
+        lines = subprocess.run(
             [tool, f"--query-gpu={fields}", "--format=csv,noheader,nounits"],
             capture_output=True,
             text=True,
@@ -360,6 +355,18 @@ def _query_gpus(fields: str, seconds: float) -> list[str]:
         ).stdout.splitlines()
     except (OSError, subprocess.SubprocessError):
         return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return lines
+    chosen: list[str] = []
+    # CUDA reads the list up to the first number that is none of a device.
+    for device in visible.split(","):
+        # An id, which the lines do not have, counts as the next GPU.
+        index = int(device) if device.strip().isdecimal() else len(chosen)
+        if device.strip() in ("", "-1") or index >= len(lines):
+            break
+        chosen.append(lines[index])
+    return chosen
 
 
 def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:

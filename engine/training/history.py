@@ -127,7 +127,7 @@ class RunHistory:
         counts = counts if isinstance(counts, dict) else {}
         last_step, started = events.last_step or {}, events.started or {}
         done = events.ending if events.ending and events.ending["event"] == "done" else {}
-        resumed_at = started.get("step") if alive else None
+        first_step = started.get("step") if alive else None
         return TrainingRun(
             name=self.run.path.name,
             state=state,
@@ -140,7 +140,7 @@ class RunHistory:
             test=_first_number(counts.get("test")),
             created_at=str(manifest.get("created_at", "")),
             seconds=self._seconds(pid),
-            step=last_step.get("step", done.get("step", resumed_at)),
+            step=last_step.get("step", done.get("step", first_step)),
             steps=started.get("steps"),
             epoch=last_step.get("epoch"),
             epochs=config.epochs if config else None,
@@ -294,9 +294,10 @@ def _add_event(events: _Events, event: Event) -> None:
     time = float(event.get("time", events.last_time))
     if kind == "started":
         if events.began is not None:
+            step = int(event["step"])  # raises before anything of a wrong event is added
+            _drop_events_after(events, step)
             events.past_seconds += max(0.0, events.last_time - events.began)
-            events.resumed.append(int(event["step"]))
-            _drop_events_after(events, int(event["step"]))
+            events.resumed.append(step)
         events.began, events.started, events.ending = time, event, None
     elif kind == "step":
         events.loss[int(event["step"])] = float(event["loss"])

@@ -14,11 +14,10 @@ import pytest
 from engine.model.service.run_setup import use_adapter
 from engine.project.project import Project
 from engine.training import service as runs
-from engine.training.events import read_events
 from engine.training.run_directory import RunDirectory, is_running, lock_run
 from engine.training.run_files import all_runs
 from tests.command_line import result
-from tests.engine.training.training_project import bare_run, fake_trainers, talks, wait_for
+from tests.engine.training.training_project import bare_run, fake_trainers, steps, talks, wait_for
 from workbench.cli import main
 
 
@@ -34,11 +33,6 @@ def only_run(project: Path) -> RunDirectory:
     """The one run of the project."""
     (run,) = all_runs(project)
     return run
-
-
-def steps(run: RunDirectory) -> int:
-    """The number of step events of the run."""
-    return sum(event["event"] == "step" for event in read_events(run.events)[0])
 
 
 def press_when(project: Path, *after: int) -> None:

@@ -1,9 +1,10 @@
 """Function calls (Berkeley function-calling leaderboard): the calls in an answer are parsed and compared.
 
 The reference lists the accepted values of every parameter; `""` among them makes the parameter optional. Texts are
-compared without case, spaces and `,./-_*^`. A value must have the declared type or the type of the reference values (a
-variable's name where a number is declared). A whole number is accepted for a declared float. Calls are in Python: those
-of the categories `java` and `javascript`, which no sharded instruction is made of, are refused.
+compared without case, spaces and `,./-_*^`, and with `'` and `"` as equal. A value must have the declared type or the
+type of the reference values (a variable's name where a number is declared). A whole number is accepted for a declared
+float. Calls are in Python: those of the categories `java` and `javascript`, which no sharded instruction is made of,
+are refused.
 """
 
 from __future__ import annotations
@@ -49,6 +50,19 @@ ReferenceCall = Mapping[str, Mapping[str, Sequence[Any]]]
 """A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
 
 
+class _Parameters(msgspec.Struct):
+    """What is read of the description of the parameters of a function."""
+
+    properties: dict[str, dict[str, Any]] | None = None
+    required: list[str] | None = None
+
+
+class _Function(msgspec.Struct):
+    """What is read of the description of a function, besides its name."""
+
+    parameters: _Parameters | None = None
+
+
 class ActionsTask(Task):
     """A request that is to be answered with function calls.
 
@@ -68,6 +82,7 @@ class ActionsTask(Task):
         """
         super().__init__(instruction, texts, _question(instruction))
         self._functions = _objects(instruction, "function", dict[str, Any])
+        _objects(instruction, "function", _Function)  # refuses what `mismatch` cannot read
         self._references = _objects(
             instruction, "reference_answer", dict[str, dict[str, list[Any]]]
         )
@@ -358,8 +373,9 @@ def _is_accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any]) -
     if not is_declared_type:
         # A variable, say: it has the type of the reference, and is compared as it is.
         return type(value) is reference_type and value in accepted
-    item_name = (spec.get("items") or {}).get("type")
-    item_type = _TYPES.get(item_name, str) if declared_type is list and item_name else None
+    items = spec.get("items")
+    item_name = items.get("type") if isinstance(items, dict) else None
+    item_type = _TYPES.get(str(item_name), str) if declared_type is list and item_name else None
     if item_type and not any(
         _items_have_type(value, reference, item_type) for reference in accepted
     ):
@@ -389,12 +405,14 @@ def _items_have_type(value: Sequence[Any], accepted: Any, item_type: type) -> bo
     return all(type(item) is item_type or type(item) is reference_type for item in value)
 
 
-def _matches_dict(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
-    """Returns whether a dictionary has the keys of a reference, each with one of its accepted values."""
+def _matches_dict(value: Mapping[str, Any], accepted: Mapping[str, Any]) -> bool:
+    """Returns whether a dictionary has the keys of a reference, each with one of its accepted values, which are a list
+    or a single value."""
+    lists = {key: item if isinstance(item, list) else [item] for key, item in accepted.items()}
     return all(
-        key in accepted and _normalized(item) in [_normalized(other) for other in accepted[key]]
+        key in lists and _normalized(item) in [_normalized(other) for other in lists[key]]
         for key, item in value.items()
-    ) and all(key in value or "" in values for key, values in accepted.items())
+    ) and all(key in value or "" in values for key, values in lists.items())
 
 
 def _matches_dicts(value: Sequence[Any], accepted: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -61,15 +60,6 @@ def write_import_file(path: Path, messages: int) -> None:
         held += len(sample.messages)
         number += 1
     write_jsonl(made, path)
-
-
-def write_mapped_file(path: Path, uniform: Path) -> None:
-    """Writes the conversations of a uniform file in a format that a mapping file reads, that of tau-bench."""
-    with open(uniform, encoding="utf-8") as lines, open(path, "w", encoding="utf-8") as out:
-        for line in lines:
-            record = json.loads(line)
-            run = {"task_id": record["id"], "traj": record["messages"], "info": record["truth"]}
-            out.write(json.dumps(run, ensure_ascii=False) + "\n")
 
 
 def _variant(sample: Conversation, number: int) -> Conversation:

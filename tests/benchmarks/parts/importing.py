@@ -15,7 +15,7 @@ from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from tests.benchmarks.parts.bare_import import bare_import
-from tests.benchmarks.parts.datasets import write_import_file, write_mapped_file
+from tests.benchmarks.parts.datasets import write_import_file
 from tests.benchmarks.rounds import rounds
 
 MESSAGES = 20_000
@@ -33,16 +33,14 @@ def bench_import(
 
     Returns:
         `messages`, `messages_per_s` and `bare_messages_per_s` (medians), `fraction_of_bare_sqlite` (median of the
-        ratios of neighboring rounds), `fractions`, `mapped_messages_per_s` (the same conversations in a format that a
-        mapping file reads) and `mapped_fraction_of_coded`.
+        ratios of neighboring rounds) and `fractions`.
     """
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
         folder = Path(name)
-        source, mapped_source = folder / "samples.jsonl", folder / "mapped.jsonl"
+        source = folder / "samples.jsonl"
         progress(f"writing {messages:,} messages")
         write_import_file(source, messages)
-        write_mapped_file(mapped_source, source)
-        ours, bare, mapped = [], [], []
+        ours, bare = [], []
         count = 0
         for number in rounds(most, seconds):
             progress(f"importing, round {number + 1} of at most {most}")
@@ -51,17 +49,13 @@ def bench_import(
             Project.open(yardstick, create=True).close()
             count, took = bare_import(yardstick, source)
             bare.append(took)
-            mapped.append(_import(folder / f"mapped-{number}.wb", mapped_source))
     fractions = [b / o for o, b in zip(ours, bare, strict=True)]
-    ratios = [coded / one for coded, one in zip(ours, mapped, strict=True)]
     return {
         "messages": count,
         "messages_per_s": count / statistics.median(ours),
         "bare_messages_per_s": count / statistics.median(bare),
         "fraction_of_bare_sqlite": statistics.median(fractions),
         "fractions": fractions,
-        "mapped_messages_per_s": count / statistics.median(mapped),
-        "mapped_fraction_of_coded": statistics.median(ratios),
     }
 
 

@@ -161,15 +161,12 @@ class Distances:
 
     Attributes:
         rows: Number of rows measured.
-        cosine: One minus the cosine with the center.
         euclidean: To the mean of the cluster's rows, which are of length 1.
-        cosine_error, euclidean_error: Standard errors of the two means; None with fewer than two rows.
+        euclidean_error: Standard error of the mean; None with fewer than two rows.
     """
 
     rows: int
-    cosine: float | None
     euclidean: float | None
-    cosine_error: float | None = None
     euclidean_error: float | None = None
 
 
@@ -222,14 +219,11 @@ def _centers(vectors: Vectors, labels: Numbers) -> Floats:
 def _mean_distances(rows: Vectors, centers: Floats) -> Distances:
     """Returns the mean distances of rows to the centers at the same index, both of shape (n, d)."""
     if not len(rows):
-        return Distances(0, None, None)
-    cosine_distances = 1 - np.einsum("ij,ij->i", rows, unit_rows(centers))
+        return Distances(0, None)
     euclidean_distances = np.linalg.norm(rows - centers, axis=1)
     return Distances(
         rows=len(rows),
-        cosine=float(cosine_distances.mean()),
         euclidean=float(euclidean_distances.mean()),
-        cosine_error=_standard_error(cosine_distances),
         euclidean_error=_standard_error(euclidean_distances),
     )
 

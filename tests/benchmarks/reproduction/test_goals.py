@@ -59,7 +59,6 @@ def test_own_distances() -> None:
     found = own_distances(ROWS, LABELS)
     assert found.rows == 3
     assert found.euclidean == pytest.approx(2 * np.sqrt(0.5) / 3)
-    assert found.cosine == pytest.approx(2 * (1 - np.sqrt(0.5)) / 3)
     assert found.euclidean_error == pytest.approx(np.std([0.5**0.5, 0.5**0.5, 0], ddof=1) / 3**0.5)
 
 
@@ -69,7 +68,7 @@ def test_assigned_distances() -> None:
     found = assigned_distances(ROWS, LABELS, others)
     assert found.rows == 2
     assert found.euclidean == pytest.approx(np.sqrt(0.5) / 2)
-    assert assigned_distances(ROWS, LABELS, others[2:]).cosine is None
+    assert assigned_distances(ROWS, LABELS, others[2:]).euclidean is None
 
 
 def test_the_two_prompts() -> None:

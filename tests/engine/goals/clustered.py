@@ -6,6 +6,7 @@ import sqlite3
 import struct
 from collections.abc import Sequence
 
+from engine.goals.merges.merge_state import MergeState
 from engine.goals.tables import vectors
 from engine.goals.tables.clusterings import Cluster
 from engine.goals.tables.vectors import VectorConfig
@@ -63,3 +64,8 @@ def clustering(
         ],
         "members": [(key, label, 0.1) for key, label in enumerate(labels, 1)],
     }
+
+
+def groups_of(state: MergeState) -> dict[str | None, list[int]]:
+    """Members of all present groups, and under None the outliers."""
+    return {key: state.members(key).tolist() for key in [*state.current, None]}

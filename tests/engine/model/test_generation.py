@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
 from engine.model.batched_replies import generate
-from engine.model.generation import Reply
+from engine.model.generation import Reply, write
 from engine.model.interface import Capacity, Sampling
 from tests.engine.model.tasks import uniform_tasks
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
@@ -115,13 +115,15 @@ class TestStopTexts:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("prompt", [[], [7] * 13])
-    def test_a_prompt_that_does_not(self, prompt: list[int]) -> None:
+    @pytest.mark.parametrize(("prompt", "message"), [([], "empty"), ([7] * 13, "leaves no room")])
+    def test_a_prompt_that_does_not(self, prompt: list[int], message: str) -> None:
         """An empty prompt, or one without room for the reply, is refused before anything is decoded."""
         model = ToyModel(replace(ROOMY, context=20, cells=20))
-        with pytest.raises(ModelError, match="leaves no room"):
+        with pytest.raises(ModelError, match=message):
             generate(model, uniform_tasks([[7], prompt], sampling=GREEDY, max_tokens=8))
         assert model.decoded == 0
+        with pytest.raises(ValueError, match="no sequence"):
+            write(model, uniform_tasks([[7]], sampling=GREEDY, max_tokens=8), ())
 
     @pytest.mark.parametrize("number", [1, 2, 5])
     def test_cancelled(self, number: int) -> None:

@@ -156,6 +156,12 @@ def mark(project: Project, conversation_id: int, kind: str, text: str) -> None:
     )
 
 
+def names(path: str | Path) -> list[str]:
+    """Returns the external ids of the conversations of a project, in the order of their import."""
+    with Project.open(path, read_only=True) as project, project.reading() as conn:
+        return [row[0] for row in conn.execute("SELECT external_id FROM conversation ORDER BY id")]
+
+
 def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Everything in a project file but its id, runs, times and the inner tables of the search index."""
     conn = sqlite3.connect(path)

@@ -15,7 +15,7 @@ from engine.base.errors import ProjectError, ProjectLocked
 from engine.project.backups import back_up, backups_of, restore
 from engine.project.project import Project
 from tests.command_line import result
-from tests.engine.project.support import fill, talk
+from tests.engine.project.support import fill, names, talk
 from workbench.cli import main
 
 
@@ -29,11 +29,6 @@ def path(tmp_path: Path) -> Path:
 def add(path: Path, *names: str) -> None:
     with Project.open(path, create=True) as project:
         fill(project, [talk(name, f"question {name}", "answer") for name in names])
-
-
-def names(path: str | Path) -> list[str]:
-    with Project.open(path, read_only=True) as project, project.reading() as conn:
-        return [row[0] for row in conn.execute("SELECT external_id FROM conversation ORDER BY id")]
 
 
 def test_restored_has_what_was_backed_up(path: Path) -> None:

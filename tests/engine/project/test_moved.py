@@ -18,7 +18,7 @@ from engine.base.errors import NameTaken, ProjectError, ProjectLocked, ProjectMo
 from engine.project import settings
 from engine.project.backups import back_up, restore
 from engine.project.project import Project
-from tests.engine.project.support import REPOSITORY, check_whole, fill, in_child, talk
+from tests.engine.project.support import REPOSITORY, check_whole, fill, in_child, names, talk
 
 LOOK = """
 import sys
@@ -60,11 +60,6 @@ def made(path: Path, *names: str) -> Path:
     with Project.open(path, create=True) as project:
         fill(project, [talk(name, f"question {name}", "answer") for name in names])
     return path
-
-
-def names(path: Path) -> list[str]:
-    with Project.open(path, read_only=True) as project, project.reading() as conn:
-        return [row[0] for row in conn.execute("SELECT external_id FROM conversation ORDER BY id")]
 
 
 def elsewhere(path: Path, code: str = LOOK) -> str:

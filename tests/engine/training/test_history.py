@@ -89,7 +89,9 @@ class TestCurves:
             assert had
             assert at(100.0, started()) is None
             assert at(110.0, step(10)) == 60.0
+            assert at(200.0, ("started", {})) == 60.0  # is skipped, for it has no step
             assert at(200.0, started(11)) is None
+            assert 10.0 <= history.row().seconds < 11.0
 
     def test_what_is_done_again_is_told_once(self, run: RunDirectory) -> None:
         """After a resume, steps since the checkpoint are repeated: the curve shows the repetition only, and where it

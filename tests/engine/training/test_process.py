@@ -15,12 +15,17 @@ from engine.base.errors import UsageError
 from engine.model.memory_plan import count_gpus
 from engine.training import process
 from engine.training.config import TrainConfig
-from engine.training.events import read_events
 from engine.training.history import RunHistory
 from engine.training.process import Trainers, pid_of
 from engine.training.run_directory import RunDirectory, is_running
 from tests.engine.training import fake_trainer
-from tests.engine.training.training_project import bare_run, fake_trainers, wait_for, wait_for_end
+from tests.engine.training.training_project import (
+    bare_run,
+    fake_trainers,
+    steps,
+    wait_for,
+    wait_for_end,
+)
 
 
 @pytest.fixture
@@ -32,11 +37,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirector
     yield found
     fake_trainers().kill(found)
     wait_for_end(found)
-
-
-def steps(run: RunDirectory) -> int:
-    """The number of step events of a run."""
-    return sum(event["event"] == "step" for event in read_events(run.events)[0])
 
 
 class TestStarting:
@@ -184,7 +184,7 @@ class TestSeveralGpus:
         monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         assert count_gpus(5.0) == 2
-        for visible, left in (("1", 1), ("0,1,2", 2), ("", 0), ("-1", 0)):
+        for visible, left in (("1", 1), ("0,1,2", 2), ("7", 0), ("", 0), ("-1", 0)):
             monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
             assert count_gpus(5.0) == left
 

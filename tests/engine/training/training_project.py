@@ -13,6 +13,7 @@ import pytest
 from engine.project.project import Project
 from engine.training import base
 from engine.training.config import TrainConfig
+from engine.training.events import read_events
 from engine.training.process import Grace, Trainers
 from engine.training.run_directory import RunDirectory, is_running
 from engine.training.run_files import all_runs, runs_folder
@@ -69,6 +70,11 @@ def bare_run(project: Path, name: str = "run-1") -> RunDirectory:
 def fake_trainers() -> Trainers:
     """Runs start the trainer that computes nothing, with short waits."""
     return Trainers((sys.executable, fake_trainer.__file__), QUICK, gpus=lambda: 0)
+
+
+def steps(run: RunDirectory) -> int:
+    """The number of step events of a run."""
+    return sum(event["event"] == "step" for event in read_events(run.events)[0])
 
 
 def wait_for(what: Callable[[], object], seconds: float = SECONDS) -> None:

@@ -9,11 +9,10 @@ import pytest
 from textual import events
 from textual._compositor import Compositor
 from textual.app import App, ComposeResult
-from textual.pilot import Pilot
 
 from engine.base.errors import WorkbenchError
 from screens.widgets.row_table import MARK, PAGE, Column, RowTable
-from tests.screens.driving import lines, render_update, settle
+from tests.screens.driving import lines, press, render_update, settle
 
 Row = tuple[int, str]
 
@@ -67,12 +66,6 @@ class TableApp(App[None]):
         self.heard.append(message.error.message)
 
 
-async def pressed(pilot: Pilot[None], *keys: str) -> None:
-    for key in keys:
-        await pilot.press(key)
-        await settle(pilot)
-
-
 class TestPages:
     async def test_100_000_rows_read_only_what_is_seen(self) -> None:
         """Going to the end of 100,000 rows reads the first and the last page and nothing between."""
@@ -81,7 +74,7 @@ class TestPages:
             await settle(pilot)
             assert set(app.fetched) == set(range(PAGE))
 
-            await pressed(pilot, "end")
+            await press(pilot, "end")
             assert "99999" in lines(pilot)[-1]
             assert set(app.fetched) == set(range(PAGE)) | set(range(100_000 - PAGE, 100_000))
 
@@ -134,7 +127,7 @@ class TestCursor:
             await settle(pilot)
             places = []
             for key in ("down", "pagedown", "pagedown", "up", "pageup", "end", "home"):
-                await pressed(pilot, key)
+                await press(pilot, key)
                 places.append(app.table.cursor_index)
                 top = round(app.table.scroll_offset.y)
                 assert top <= app.table.cursor_index < top + 23
@@ -166,7 +159,7 @@ class TestCursor:
             app.table.show(array("q"))
             await settle(pilot)
             before = list(app.heard)
-            await pressed(pilot, "down", "enter", "end")
+            await press(pilot, "down", "enter", "end")
             assert app.heard == before
 
     async def test_mouse(self) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.records import Author, DecisionKind, GoalDecision
+from tests.engine.goals.clustered import groups_of
 
 MEMBERS = {0: [1, 2, 3, 4], 1: [5, 6, 7], 2: [8, 9], 3: [10]}
 OUTLIERS = [11, 12]
@@ -47,11 +48,6 @@ def decided(
 def after(*decisions: GoalDecision) -> MergeState:
     """The merge state after decisions."""
     return replay(base(), decisions)
-
-
-def groups_of(state: MergeState) -> dict[str | None, list[int]]:
-    """Members of all present groups, and under None the outliers."""
-    return {key: state.members(key).tolist() for key in [*state.current, None]}
 
 
 def check_partition(state: MergeState) -> None:

@@ -12,7 +12,8 @@ from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import PARTS_TOGETHER, SPREAD, transfer_decisions
 from engine.goals.records import GoalDecision
-from tests.engine.goals.merges.test_merge_state import acts, base, decided, groups_of, tried
+from tests.engine.goals.clustered import groups_of
+from tests.engine.goals.merges.test_merge_state import acts, base, decided, tried
 
 FIRST_NEW = 100
 """Id of the first decision on the new desk."""

@@ -26,7 +26,7 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.embedders.embedder import Embedder
 from engine.project.project import Project
-from tests.engine.goals.clustered import VECTORS, clustering, conversations_with_vectors
+from tests.engine.goals.clustered import VECTORS, clustering, conversations_with_vectors, groups_of
 from tests.engine.project.support import REPOSITORY, check_whole
 
 LABELS = [0, 0, 0, 1, 1, 2, 2, 3, None]
@@ -43,11 +43,6 @@ def project(project: Project) -> Project:
     run_id = conversations_with_vectors(project, 10)
     DecisionLog(project).add_clustering(**made(LABELS, run_id))
     return project
-
-
-def stands(state: MergeState) -> dict[str | None, list[int]]:
-    """Members of all present groups, and under None the outliers."""
-    return {key: state.members(key).tolist() for key in [*state.current, None]}
 
 
 def plans(*decisions: GoalDecision) -> Any:
@@ -95,11 +90,11 @@ class TestActs:
             decision_log.decide(1, plans(decision))
         decision_log.undo(1)
         state = decision_log.state(1)
-        assert stands(state) == {
+        assert groups_of(state) == {
             "d1": [2, 3, 4, 5], "d2": [6], "d2.1": [7], "c3": [8], None: [1, 9]
         }  # fmt: skip
         again = DecisionLog(project).state(1)
-        assert stands(again) == stands(state)
+        assert groups_of(again) == groups_of(state)
         assert again.open_pairs() == state.open_pairs()
         assert (again.groups["d1"].label, again.groups["c3"].label) == ("things", "other things")
         assert (again.groups["d2"].pinned, again.groups["c3"].pinned) == (True, False)
@@ -138,7 +133,7 @@ class TestActs:
         assert undone is not None
         assert (undone.kind, undone.active) == ("merge", False)
         assert kinds_in_force() == ["move", "theme"]
-        assert stands(DecisionLog(project).state(1)) == stands(decision_log.state(1))
+        assert groups_of(DecisionLog(project).state(1)) == groups_of(decision_log.state(1))
         decision_log.undo(1)
         assert kinds_in_force() == ["theme"]
         assert decision_log.undo(1) is None
@@ -189,7 +184,7 @@ class TestClusteringAgain:
         for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3"))):
             decision_log.decide(1, plans(decision))
         second = decision_log.add_clustering(**made([5, 5, 5, 4, 4, 6, 6, 7, 7], 1, "second"))
-        assert stands(decision_log.state(second))["d4"] == [1, 2, 3, 4, 5]
+        assert groups_of(decision_log.state(second))["d4"] == [1, 2, 3, 4, 5]
         rows = decision_log.history(second)
         assert [(row.kind, row.transferred, row.act) for row in rows] == [
             ("never", True, 4),
@@ -296,7 +291,7 @@ def test_killed(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (-9, b"")
     with Project.open(path) as project:
         decision_log = DecisionLog(project)
-        assert stands(decision_log.state(1)) == {
+        assert groups_of(decision_log.state(1)) == {
             "c2": [6, 7], "c3": [8], "d1": [1, 2, 3, 4, 5], None: [9]
         }  # fmt: skip
         assert [row.text for row in decision_log.history(1)] == [

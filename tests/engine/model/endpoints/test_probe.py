@@ -9,24 +9,20 @@ from typing import get_args
 import pytest
 
 from engine.base.errors import ModelError
-from engine.model.endpoints.capabilities import Capabilities, why_no_replies
+from engine.model.endpoints.capabilities import why_no_replies
 from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
+from tests.engine.model.endpoints.toy_endpoint import capabilities
 from tests.engine.model.endpoints.toy_peer import Manner, running, says
 
 SUMMARY = parse_prompt("paper-summary", prompt_text("paper-summary"))
 
 
-def probed(manner: Manner) -> Capabilities:
-    with running(manner) as peer:
-        return probe(parse_address(peer.url))
-
-
 class TestWhatIsFound:
     def test_vllm(self) -> None:
         """vLLM: prompts as token ids, the 20 best tokens of replies."""
-        found = probed("vllm")
+        found = capabilities("vllm")
         assert (found.ids, found.chat_top, found.tokens, found.template) == (
             True,
             20,
@@ -37,7 +33,7 @@ class TestWhatIsFound:
 
     def test_llama_server(self) -> None:
         """llama-server reports its number of slots."""
-        found = probed("llama-server")
+        found = capabilities("llama-server")
         assert found.ids
         assert (found.tokens, found.template, found.prefill) == (
             "llama-server",
@@ -48,7 +44,7 @@ class TestWhatIsFound:
 
     def test_llama_cpp_python(self) -> None:
         """llama-cpp-python: texts only."""
-        found = probed("llama-cpp-python")
+        found = capabilities("llama-cpp-python")
         assert not found.ids
         assert (found.tokens, found.template, found.prefill) == ("llama-cpp-python", "", "")
 
@@ -57,7 +53,7 @@ class TestWhatIsEnough:
     @pytest.mark.parametrize("manner", get_args(Manner))
     def test_each_server(self, manner: Manner) -> None:
         """Every kind of server writes replies."""
-        assert why_no_replies(probed(manner), SUMMARY) is None
+        assert why_no_replies(capabilities(manner), SUMMARY) is None
 
 
 @contextmanager

@@ -25,10 +25,12 @@ def says(driver: Path, script: str) -> None:
 
 
 class TestDriver:
-    def test_first_of_two(self, driver: Path) -> None:
-        """The first GPU is used; a comma in its name is part of the name."""
+    def test_first_of_two(self, driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The first GPU that is not hidden is used; a comma in its name is part of the name."""
         says(driver, 'echo "NVIDIA H200, 141GB, 143000"; echo "other, 5"')
         assert first_gpu() == ("NVIDIA H200, 141GB", 143000 << 20)
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+        assert first_gpu() == ("other", 5 << 20)
 
 
 class TestLayers:

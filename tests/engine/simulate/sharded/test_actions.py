@@ -120,7 +120,7 @@ class TestMatching:
         task = booking(
             city=["Rome"],
             extras=[["late check-in", "parking"]],
-            guest=[{"name": ["Ada"], "age": ["", 30]}],
+            guest=[{"name": ["Ada"], "age": ["", 30]}, {"member": 5}],
             rooms=["", [{"beds": [2]}, {"beds": [1]}]],
         )
         start = "hotel.book(city='Rome', extras=['Late Checkin', 'parking'], "
@@ -131,6 +131,7 @@ class TestMatching:
             )
             == 1.0
         )
+        assert score(task, start + "guest={'member': 5})") == 1.0
         assert score(task, start + "guest={'age': 30})") == 0.0
         assert score(task, start + "guest={'name': 'ada', 'x': 1})") == 0.0
         assert (
@@ -176,6 +177,7 @@ class TestTask:
             {"language": "Java"},
             {"reference_answer": [{"f": {"a": 1}}]},
             {"function": "["},
+            {"function": [{**PING, "parameters": {"properties": {"host": "a text"}}}]},
         ],
     )
     def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
