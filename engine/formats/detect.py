@@ -2,7 +2,7 @@
 
 A *content* is a file or what an archive or a database has in it. A *frame* is a record with its bytes, and the
 *framing* is how records follow each other: a line each, the elements of a JSON list, rows of a table and so on. Records
-may be *wrapped*: they are a list within an object.
+may be *wrapped*: they are a list within an object. *Slices* are parts of one JSON object that is too large to hold.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def choose_reader(values: list[Any], looked_at: int) -> Choice | None:
             candidates.append((len(reasons), reader, reasons[0]))
     if not candidates:
         wrapped = next(filter(None, map(_wrapped_reader, values)), None)
-        # of several objects with a list of messages or questions each is a conversation, not each entry
+        # with several records, a list of messages or questions inside one is that record's conversation, no wrapper
         reads_entries = wrapped is not None and wrapped.reader.name in _READERS_OF_ENTRIES
         return None if reads_entries and len(values) > 1 else wrapped
     candidates.sort(key=lambda candidate: -candidate[0])
@@ -156,8 +156,9 @@ def _wrapped_records(value: Any) -> tuple[str, Reader, str] | None:
         entries = inner[:_ENTRIES_LOOKED_AT]
         for reader in all_readers():
             reasons = list(filter(None, (recognition(reader, entry) for entry in entries)))
-            are_fields = path.endswith("{}") and 2 * len(reasons) < len(entries)
-            if reasons and not are_fields:
+            # one field of an object may look like a record by chance, so half of its first objects must
+            looks_like_plain_fields = path.endswith("{}") and 2 * len(reasons) < len(entries)
+            if reasons and not looks_like_plain_fields:
                 return path, reader, reasons[0]
     for path, inner in large:
         if path.endswith("[]") and (wrapped := _wrapped_records(inner[0])) is not None:
@@ -192,22 +193,17 @@ def _lists_in(value: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
-    """Returns a reader that takes its records from a path within each record."""
+    """Returns a reader that takes its records from a path within each record.
+
+    A frame that is split from a larger record has that as `outer`, whose `value` is what lies beside the list. This is
+    put on the first frame that comes out, as `beside`: the reader may make one frame of several.
+    """
 
     def arrange(frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yields the records at the path, arranged as the reader wants them."""
-        beside: list[Any] = []  # of the objects whose first record comes
-
-        def split() -> Iterator[Frame]:
-            """Yields the records at the path, and notes what lies beside them."""
-            for frame in split_records((path,), frames):
-                outer = frame.outer
-                if outer is not None and outer.first:
-                    beside.extend([] if outer.value is None else [outer.value])
-                    frame = frame._replace(outer=outer._replace(first=False))
-                yield frame
-
-        for frame in split() if reader.arrange is None else reader.arrange(split()):
+        beside: list[Any] = []  # of the larger records that no frame has come out of yet
+        inner_frames = _split_and_note(path, frames, beside)
+        for frame in inner_frames if reader.arrange is None else reader.arrange(inner_frames):
             if beside and frame.reason is None:
                 frame = frame._replace(beside=beside[0] if len(beside) == 1 else [*beside])
                 beside.clear()
@@ -221,6 +217,16 @@ def _unwrapping_reader(reader: Reader, path: Path) -> Reader:
     return replace(reader, recognize=recognize, arrange=arrange)
 
 
+def _split_and_note(path: Path, frames: Iterable[Frame], beside: list[Any]) -> Iterator[Frame]:
+    """Yields the records at a path; adds what lies beside those of a larger record to `beside` as its first comes."""
+    for frame in split_records((path,), frames):
+        outer = frame.outer
+        if outer is not None and outer.first:
+            beside.extend([] if outer.value is None else [outer.value])
+            frame = frame._replace(outer=outer._replace(first=False))
+        yield frame
+
+
 # The records of a content
 
 RECORDS_LOOKED_AT = 20
@@ -230,6 +236,7 @@ BYTES_LOOKED_AT = 1 << 20
 """Number of bytes by which a format and the framing are detected."""
 
 RECORDS_TRIED = 1_000
+"""Number of records of a file on which a mapping is tried."""
 
 BYTES_TRIED = 8 << 20
 """Number of bytes of a file on which a mapping is tried."""

@@ -95,8 +95,9 @@ GOAL_CHARACTERS = 60
 MAX_ANSWERS = 5
 """Most answers that are listed of a question that is not yes or no."""
 
-FIRST_SIDE, SECOND_SIDE = 0, 1
-"""`Association.side`: of those that failed, where that is known, and of the others."""
+FAILED_SIDE, OTHER_SIDE = 0, 1
+"""`Association.side`: of features of the conversations that failed or, where that is not known, of those that stand for
+them (such as the ones with the most signs of trouble), and of the others."""
 
 TO_READ = "What to read first"
 """Title of the section with conversations to read."""
@@ -212,7 +213,7 @@ class _Report:
             "Did it go wrong?": figures.failure_clauses(),
         }
         if self._associations is not None:
-            rows = [row for row in self._associations.rows if row.side == FIRST_SIDE]
+            rows = [row for row in self._associations.rows if row.side == FAILED_SIDE]
             features = dict.fromkeys(plainest_feature(row) for row in rows if not row.may_be_chance)
             outcome = self._associations.split.outcome
             answers[f"What goes with {outcome}"] = list(filter(None, features))[:SUMMARY_FEATURES]
@@ -308,9 +309,9 @@ class _Report:
         failed, judged = figures.judged
         all_judged = judged == figures.counts.conversations
         if judged:
-            doubt = (
-                "" if all_judged else " People choose what they judge, so this is no share of all."
-            )
+            doubt = ""
+            if not all_judged:
+                doubt = " People choose what they judge, so this is no share of all."
             yield Paragraph(
                 f"Of {counted(judged, 'conversation')} that people judged, {failed:,} failed.{doubt}",
                 important=True,
@@ -324,16 +325,14 @@ class _Report:
             )
         if self._associations is not None:
             (first, second), verbs = self._associations.sizes, self._associations.split.verbs
-            nothing = (
-                ""
-                if self._associations.rows
-                else " No word or property differs by more than chance."
-            )
+            nothing = ""
+            if not self._associations.rows:
+                nothing = " No word or property differs by more than chance."
             yield Paragraph(
                 f"{counted(first, 'conversation')} that {verbs[0]} beside {second:,} that {verbs[1]}.{nothing}",
                 important=True,
             )
-            for side in (FIRST_SIDE, SECOND_SIDE):
+            for side in (FAILED_SIDE, OTHER_SIDE):
                 rows = [row for row in self._associations.rows if row.side == side]
                 for row in clearest_rows(rows, MAX_SENTENCES):
                     yield Paragraph(feature_sentence(row, self._associations))
@@ -429,6 +428,8 @@ class _Report:
             columns = ("theme", "conversations", "goals")
             yield text_table("Themes, with the goals under each", columns, theme_rows, (1,))
         any_known = any(part.outcomes()[1] for _, part in goals)
+        failed_column = ["failed"] if any_known else []
+        number_columns = (1, 2, 3, 4) if any_known else (1, 2, 3)
 
         def failures(part: Measures) -> str:
             """Returns how many conversations failed, of those of which that is known; a dash where it is of none."""
@@ -439,7 +440,7 @@ class _Report:
         for index, (label, part) in enumerate(goals[:MAX_GOALS]):
             above, scored = part.counts()
             if is_few(scored):
-                faint.append((index, 4 if any_known else 3))
+                faint.append((index, number_columns[-1]))
             count = len(part.ids)
             share, ended = _share(count, total), _share(above, scored)
             failed = [failures(part)] if any_known else []
@@ -450,12 +451,12 @@ class _Report:
                 "goal",
                 "conversations",
                 "share (95% interval)",
-                *(["failed"] if any_known else []),
+                *failed_column,
                 "ended (95% interval)",
                 "for example",
             ),
             tuple(rows),
-            (1, 2, 3, 4) if any_known else (1, 2, 3),
+            number_columns,
             faint,
         )
         unlisted = len(goals) - MAX_GOALS
@@ -470,11 +471,11 @@ class _Report:
     def _reading_blocks(self) -> Iterator[Block]:
         """Yields the conversations to read first."""
         if self._readings:
-            probe = success_probe(self._services)
+            title = "The conversations with the most signs of trouble"
+            if probe := success_probe(self._services):
+                title = f"The conversations {UNLIKELY}, {probe.basis}"
             yield text_table(
-                f"The conversations {UNLIKELY}, {probe.basis}"
-                if probe
-                else "The conversations with the most signs of trouble",
+                title,
                 ("conversation", "begins with", "why"),
                 tuple(
                     (
@@ -536,10 +537,10 @@ class _Report:
         set_in_force = score_sets.in_force(self._sets)
         if set_in_force is not None:
             report = score_sets.reliability(set_in_force, self._sets)
+            doubt = f" Doubt: {report.doubt}." if report.doubt else ""
             yield Paragraph(
                 f"Scores in force: {score_sets.name_of(set_in_force)} (set {set_in_force.config_hash[:16]})."
-                f" {report.test[:1].upper()}{report.test[1:]}."
-                + (f" Doubt: {report.doubt}." if report.doubt else "")
+                f" {report.test[:1].upper()}{report.test[1:]}.{doubt}"
             )
         columns = "words", "in a message of", "messages before the end", "weight", "conversations"
         words = self._services.word_reasons.strongest(STRONGEST_WORDS)
@@ -566,8 +567,9 @@ class _Report:
             yield Paragraph(" ".join(notes(self._associations)))
         yield Paragraph(
             "A score is the probability that a conversation ends where it ends; it is no judgment of the answers."
-            " Goals are clusters of what users wrote, named by phrases of their members;"
-            f" {self._merges()}. Intervals are 95%. Conversations count as independent of each other."
+            " Goals are clusters of what users wrote or of a model's words on it, named by phrases of their members,"
+            f" by a model or by people; {self._merges()}. Intervals are 95%. Conversations count as independent of each"
+            " other."
         )
         yield Paragraph(
             "`workbench validate PROJECT` compares scores, goals and response trees with what is known."

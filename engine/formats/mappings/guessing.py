@@ -2,7 +2,7 @@
 
 A list of objects holds messages if one field of them has few different short values and another has long texts; rows
 are messages if, besides, a field of theirs repeats. A *guess* is the content of a mapping file, with *questions* about
-what is not sure. `fields` says of each field what it most likely is; it is called `likely` here.
+what is not sure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engine.formats.mappings import fields as likely
+from engine.formats.mappings import fields as field_guesses
 from engine.formats.mappings.fields import DEEPEST, MAX_ITEMS, Field, are_parts, join_key
 from engine.formats.mappings.mapping import FIRST_SPEAKER, OTHER_SPEAKERS
 from engine.formats.messages.times import day_comes_first, is_ambiguous, is_usual_name
@@ -30,26 +30,26 @@ _LIST_NAMES = re.compile(
 
 # Factors on the score of a guess, by which guesses are ordered
 
-_STEP_LIKELIHOOD = 0.8
+_STEP_FACTOR = 0.8
 """Factor for each step from a record to its messages."""
 
-_LIST_NAME_LIKELIHOOD = 2.0
+_LIST_NAME_FACTOR = 2.0
 """Factor for messages under one of `_LIST_NAMES`."""
 
-_BARE_TEXT_CERTAINTY = 0.2
+_BARE_TEXT_FACTOR = 0.2
 """Factor for messages that are bare texts."""
 
-_CERTAINTY_WITHOUT_ROLE = 0.1
+_NO_ROLE_FACTOR = 0.1
 """Factor for messages that do not say who speaks."""
 
-_LOW_CERTAINTY = 0.3
+_DOUBT_FACTOR = 0.3
 """Factor for messages with an unlikely role, and for rows without the id of a conversation."""
 
 _SURE_ROLE_WEIGHT = 1.5
 """Weight of a role from which it is certain."""
 
 IN_TURN = "=user, assistant"
-"""Role of messages that do not say who speaks."""
+"""Role of messages that do not say who speaks. A leading `=` means fixed words, used in turn."""
 
 _RIVAL_SHARE = 0.7
 """Share of the weight of the field that is taken from which another field might be meant as well."""
@@ -97,6 +97,20 @@ class _MessageDraft(NamedTuple):
     questions: tuple[str, ...]
 
 
+class _RecordPlaces(NamedTuple):
+    """Where records have their id and time.
+
+    Attributes:
+        keys: The keys of a mapping file that say so.
+        questions: What is not sure of that, as questions to a person.
+        remaining: The other fields beside the messages.
+    """
+
+    keys: dict[str, Any]
+    questions: tuple[str, ...]
+    remaining: tuple[Field, ...]
+
+
 def guess_mappings(values: Sequence[Any]) -> list[Guess]:
     """Returns what may be mappings of the records, the best first; [] if nothing in them looks like messages.
 
@@ -104,46 +118,54 @@ def guess_mappings(values: Sequence[Any]) -> list[Guess]:
         values: Some records, in the order of the file.
     """
     scored_guesses = [*_guesses_in_lists(values), *_guesses_in_rows(values)]
-    scored_guesses.sort(key=lambda scored: -scored.score * _path_likelihood(scored.guess.where))
+    scored_guesses.sort(key=lambda scored: -scored.score * _path_factor(scored.guess.where))
     return [scored.guess for scored in scored_guesses if scored.score > 0]
 
 
-def _path_likelihood(where: str) -> float:
-    """Returns how likely messages are where a path leads, by its length and its last name."""
+def _path_factor(where: str) -> float:
+    """Returns the factor on the score of messages at a path, by its length and its last name."""
     name = where.rpartition(".")[2].rstrip("[]{}")
     steps = len(re.findall(r"\.|\[|\{", where))
-    return _STEP_LIKELIHOOD**steps * (_LIST_NAME_LIKELIHOOD if _LIST_NAMES.match(name) else 1.0)
+    return _STEP_FACTOR**steps * (_LIST_NAME_FACTOR if _LIST_NAMES.match(name) else 1.0)
 
 
 def _guesses_in_lists(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     """Yields guesses for records with lists of messages."""
-    for path, items in _lists_in(values).items():
-        split, each = split_path(path)
-        table: dict[str, Any] = {}
-        if split:
-            table["split"] = split
+    # of `chats[].turns[]`, all of which is the path, `split` leads to the conversations and `each` to their messages
+    for where, items in _lists_in(values).items():
+        split, each = split_path(where)
         texts = [item for item in items if isinstance(item, str)]
         objects = [item for item in items if isinstance(item, dict) or _is_pair(item)]
         if len(texts) > len(objects):
             if len(texts) >= 2 * max(1, len(values)):
-                table["messages"] = [{"each": each, "role": IN_TURN, "text": "."}]
-                field = likely.fields_of(texts)[0]
-                score = _BARE_TEXT_CERTAINTY * likely.text_weight(field)
-                yield _ScoredGuess(score, Guess(table, path))
+                yield _guess_bare_texts(where, texts)
             continue
         if not objects:
             continue
         records = values_at(split or ".", values)
-        places, place_questions, metadata = _guess_record_places(records, each)
-        table |= places
-        fields = likely.fields_of(objects)
+        places = _guess_record_places(records, each)
+        fields = field_guesses.fields_of(objects)
         draft = _guess_message(objects, fields)
         if draft is None:
             continue
         score, message, roles, questions = draft
-        table |= roles
+        table = _split_key(split) | places.keys | roles
         table["messages"] = [{"each": each, **message}]
-        yield _ScoredGuess(score, Guess(table, path, (*questions, *place_questions), metadata))
+        all_questions = (*questions, *places.questions)
+        yield _ScoredGuess(score, Guess(table, where, all_questions, places.remaining))
+
+
+def _guess_bare_texts(where: str, texts: Sequence[str]) -> _ScoredGuess:
+    """Returns the guess that the texts at a path are messages."""
+    split, each = split_path(where)
+    message = {"each": each, "role": IN_TURN, "text": "."}
+    score = _BARE_TEXT_FACTOR * field_guesses.text_weight(field_guesses.fields_of(texts)[0])
+    return _ScoredGuess(score, Guess(_split_key(split) | {"messages": [message]}, where))
+
+
+def _split_key(split: str) -> dict[str, Any]:
+    """Returns the key of a mapping file for the path of the conversations in a record; {} if the record is one."""
+    return {"split": split} if split else {}
 
 
 def _guess_message(
@@ -154,27 +176,29 @@ def _guess_message(
     Args:
         of_several: Whether the items may belong to several conversations.
     """
-    text = likely.text_field(fields)
+    text = field_guesses.text_field(fields)
     if text is None:
         return None
     others = [field for field in fields if field is not text]
-    role = likely.role_field(others) or likely.speaker_field(others)
+    role = field_guesses.role_field(others) or field_guesses.speaker_field(others)
     message: dict[str, Any] = {"role": role.path if role else IN_TURN, "text": text.path}
-    if reasoning := likely.reasoning_field(others):
+    if reasoning := field_guesses.reasoning_field(others):
         message["reasoning"] = reasoning.path
-    if calls := likely.call_paths(items, text.path):
+    if calls := field_guesses.call_paths(items, text.path):
         message["calls"] = calls[0]
-    if answers := likely.answered_call_field(others):
+    if answers := field_guesses.answered_call_field(others):
         message["answers"] = answers.path
-    if time := likely.time_field(fields):
+    if time := field_guesses.time_field(fields):
         message["time"] = time.path
-    certainty = _CERTAINTY_WITHOUT_ROLE
+    role_factor = _NO_ROLE_FACTOR
     if role:
-        certainty = max(_LOW_CERTAINTY, min(1.0, likely.role_weight(role) / _SURE_ROLE_WEIGHT))
-    score = likely.text_weight(text) * certainty
-    group = likely.group_field(fields, role) if role and of_several else None
+        role_factor = max(
+            _DOUBT_FACTOR, min(1.0, field_guesses.role_weight(role) / _SURE_ROLE_WEIGHT)
+        )
+    score = field_guesses.text_weight(text) * role_factor
+    group = field_guesses.group_field(fields, role) if role and of_several else None
     tools = _tool_words(items, role, text) if role else {}
-    roles = likely.roles_of(role, group, tools) if role else {}
+    roles = field_guesses.roles_of(role, group, tools) if role else {}
     questions = tuple(_questions(role, roles, text, others, tools))
     return _MessageDraft(score, message, {"roles": roles} if roles else {}, questions)
 
@@ -184,13 +208,15 @@ def _tool_words(items: Sequence[Any], role: Field, text: Field) -> dict[str, str
     role_path, text_path = read_path(role.path), read_path(text.path)
     words = [as_word(role_path.first(item)) for item in items]
     counts = Counter(words)
-    spoken = zip(words, items, strict=True)
-    json_counts = Counter(word for word, item in spoken if object_in(text_path.first(item)))
+    words_with_items = zip(words, items, strict=True)
+    json_counts = Counter(
+        word for word, item in words_with_items if object_in(text_path.first(item))
+    )
     return {
         word: "Most of its texts are JSON."
         for word in counts
         if json_counts[word] > 0.5 * counts[word]
-        and likely.role_by_value(word, role.path) in (None, "system")
+        and field_guesses.role_by_value(word, role.path) in (None, "system")
     }
 
 
@@ -209,14 +235,14 @@ def _questions(
     if role is None:
         yield "No field says who speaks, so the two take turns: is that right?"
         return
-    least = _RIVAL_SHARE * likely.role_weight(role)
+    least = _RIVAL_SHARE * field_guesses.role_weight(role)
     for rival in others:
-        if rival is not role and least and likely.role_weight(rival) >= least:
+        if rival is not role and least and field_guesses.role_weight(rival) >= least:
             yield f"Who speaks: `{role.path}` ({_first_words(role)}), or `{rival.path}` ({_first_words(rival)})?"
     unknown = [
         word
         for word in dict.fromkeys(role.values)
-        if likely.role_by_value(word, role.path) is None or word in tools
+        if field_guesses.role_by_value(word, role.path) is None or word in tools
     ]
     if FIRST_SPEAKER in roles:
         yield f"Is the first of {_first_words(role)} and others the user, and are the others the assistant?"
@@ -226,9 +252,9 @@ def _questions(
             yield f"Is `{word}` the {roles[word]}? {evidence}"
         elif word in roles:
             yield f"Is `{word}` the {roles[word]}, and are all others the user? It alone is in all conversations."
-    least = _RIVAL_SHARE * likely.text_weight(text)
+    least = _RIVAL_SHARE * field_guesses.text_weight(text)
     for rival in others:
-        if likely.text_weight(rival) >= least:
+        if field_guesses.text_weight(rival) >= least:
             yield f"What is said: `{text.path}`, or `{rival.path}` ({rival.example[:_MAX_EXAMPLE_CHARACTERS]})?"
 
 
@@ -300,11 +326,8 @@ def values_at(where: str, records: Sequence[Any]) -> list[Any]:
     return [match.value for record in records for match in path.find(record)]
 
 
-def _guess_record_places(
-    records: Sequence[Any], each: str
-) -> tuple[dict[str, Any], tuple[str, ...], tuple[Field, ...]]:
-    """Returns where records have their id and time, as keys of a mapping file, what is not sure of that, as questions,
-    and the other fields beside the messages.
+def _guess_record_places(records: Sequence[Any], each: str) -> _RecordPlaces:
+    """Returns where records have their id and time.
 
     Args:
         each: Path of the messages in a record.
@@ -314,30 +337,30 @@ def _guess_record_places(
         without(record, [match.trail for match in path.find(record) if match.trail is not None])
         for record in records
     ]
-    fields = likely.fields_of(outside)
-    places: dict[str, Any] = {}
+    fields = field_guesses.fields_of(outside)
+    keys: dict[str, Any] = {}
     questions: list[str] = []
-    if record_id := likely.id_field(fields):
-        places["id"] = record_id.path
-        if not likely.ID_PATH.search(record_id.path):
+    if record_id := field_guesses.id_field(fields):
+        keys["id"] = record_id.path
+        if not field_guesses.ID_PATH.search(record_id.path):
             questions.append(
                 f"Is `{record_id.path}` the id ({_first_words(record_id)})? It differs in all records."
             )
-    if start := likely.start_field(fields):
-        places["created_at"] = start.path
+    if start := field_guesses.start_field(fields):
+        keys["created_at"] = start.path
         if not is_usual_name(start.path):
             questions.append(
                 f"Did a conversation begin at `{start.path}` ({_first_words(start)})? All its values are dates."
             )
         if ambiguous := next(filter(is_ambiguous, start.values), None):
             orders = set(map(day_comes_first, start.values))
-            places["day_first"] = False not in orders
+            keys["day_first"] = False not in orders
             if orders == {None}:
                 questions.append(
                     f"Is the day before the month in {ambiguous}? If not: day_first = false."
                 )
-    remaining = tuple(field for field in fields if field.path not in places.values())
-    return places, tuple(questions), remaining
+    remaining = tuple(field for field in fields if field.path not in keys.values())
+    return _RecordPlaces(keys, tuple(questions), remaining)
 
 
 def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
@@ -345,18 +368,18 @@ def _guesses_in_rows(values: Sequence[Any]) -> Iterator[_ScoredGuess]:
     rows = [value for value in values if isinstance(value, dict)]
     if not rows:
         return
-    fields = likely.fields_of(rows)
+    fields = field_guesses.fields_of(rows)
     draft = _guess_message(rows, fields, of_several=True)
     if draft is not None and draft.roles:
         score, message, roles, questions = draft
         role = next(field for field in fields if field.path == message["role"])
-        group = likely.group_field(fields, role)
+        group = field_guesses.group_field(fields, role)
         table: dict[str, Any] = {"group": {"by": group.path if group else "file"}}
-        if order := likely.time_field(fields) or likely.order_field(fields):
+        if order := field_guesses.time_field(fields) or field_guesses.order_field(fields):
             table["group"]["order"] = order.path
         table |= roles | {"messages": [{"each": "records[]", **message}]}
-        if len(rows) > 1 or likely.role_weight(role) > _SURE_ROLE_WEIGHT:
+        if len(rows) > 1 or field_guesses.role_weight(role) > _SURE_ROLE_WEIGHT:
             if group is None:
                 questions += ("No id repeats, so the file is one conversation: is that right?",)
-            certainty = 1.0 if group else _LOW_CERTAINTY
-            yield _ScoredGuess(score * certainty, Guess(table, ".", questions))
+            group_factor = 1.0 if group else _DOUBT_FACTOR
+            yield _ScoredGuess(score * group_factor, Guess(table, ".", questions))

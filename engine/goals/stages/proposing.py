@@ -1,6 +1,6 @@
 """The stage that asks a model whether the groups of a pair are one goal, in the order of the merge queue.
 
-A model that follows instructions gives a *verdict*, with reasons for and against. As in the paper (Soroka et al.) any
+A model that follows instructions gives a *judgment*, with reasons for and against. As in the paper (Soroka et al.) any
 model replies freely.
 """
 
@@ -58,7 +58,7 @@ MIN_PAIRS_PER_BLOCK = 4
 class PairQuestions:
     """Asks about pairs of groups of one clustering.
 
-    A model gives a verdict with reasons for and against, in the reverse order too where the first is not sure, or is a
+    A model gives a judgment with reasons for and against, in the reverse order too where the first is not sure, or is a
     word without a probability. As in the paper, it is asked once, about texts that are drawn for this question, and
     replies freely, with the description of the merged group after its yes.
 
@@ -158,7 +158,7 @@ def _ask_questions(
     work: ModelWork, prompt: Prompt, questions: Sequence[MergeQuestion], report: OnProgress
 ) -> list[tuple[PairAnswer, int]]:
     """Returns the model's answer to each question and the number of requests for it."""
-    answers_to = _paper_answers if _is_paper(prompt) else _verdict_answers
+    answers_to = _paper_answers if _is_paper(prompt) else _judgment_answers
     return answers_to(work, prompt, questions, report)
 
 
@@ -169,41 +169,41 @@ def _paper_answers(
     bodies = list(map(_paper_question_lists, questions))
     answers = []
     for reply in work.free_replies(bodies, prompt, report):
-        verdict, description = read_merge(reply)
+        is_one_goal, description = read_merge(reply)
         text = read_description(reply)
         answer = (
             PairAnswer(reason=f"neither yes nor no: {text}" if text else "an empty reply")
-            if verdict is None
-            else PairAnswer(yes=float(verdict), reason=text, label=description, spoken=True)
+            if is_one_goal is None
+            else PairAnswer(yes=float(is_one_goal), reason=text, label=description, spoken=True)
         )
         answers.append((answer, 1))
     return answers
 
 
-def _verdict_answers(
+def _judgment_answers(
     work: ModelWork, prompt: Prompt, questions: Sequence[MergeQuestion], report: OnProgress
 ) -> list[tuple[PairAnswer, int]]:
-    """Returns the verdict on each question and the number of requests for it; with the reason why there is none where
+    """Returns the judgment on each question and the number of requests for it; with the reason why there is none where
     the reply cannot be read."""
     max_chars = work.room(prompt)
 
-    def ask_verdicts(
+    def ask_for_judgments(
         asked_questions: Sequence[MergeQuestion],
     ) -> list[StructuredReply[MergeVerdict]]:
         """Returns the replies to some of the questions."""
         bodies = [_question_lists(question, max_chars) for question in asked_questions]
         return ask(work.process, prompt, MergeVerdict, bodies, report, probability_of="same_goal")
 
-    replies = ask_verdicts(questions)
+    replies = ask_for_judgments(questions)
     unsure = [index for index, reply in enumerate(replies) if _is_unsure(reply)]
     reversed_questions = [questions[index].reversed for index in unsure]
-    reversed_replies = ask_verdicts(reversed_questions) if unsure else []
+    reversed_replies = ask_for_judgments(reversed_questions) if unsure else []
     yes_reversed = {
         index: _yes_probability(reply)
         for index, reply in zip(unsure, reversed_replies, strict=True)
     }
     return [
-        (_verdict_answer(reply, yes_reversed.get(index)), 1 + (index in yes_reversed))
+        (_judgment_answer(reply, yes_reversed.get(index)), 1 + (index in yes_reversed))
         for index, reply in enumerate(replies)
     ]
 
@@ -225,13 +225,15 @@ def _paper_question_lists(question: MergeQuestion) -> str:
 
 
 def _is_unsure(reply: StructuredReply[MergeVerdict]) -> bool:
-    """Returns whether a verdict is not sure, so that the reverse order is asked about too."""
+    """Returns whether a judgment is not sure, so that the reverse order is asked about too."""
     return reply.fields is not None and (
         reply.probability is None or SURE < reply.probability < 1 - SURE
     )
 
 
-def _verdict_answer(reply: StructuredReply[MergeVerdict], yes_reversed: float | None) -> PairAnswer:
+def _judgment_answer(
+    reply: StructuredReply[MergeVerdict], yes_reversed: float | None
+) -> PairAnswer:
     """Returns the answer that a reply gives; `yes_reversed` is the probability of yes in the reverse order."""
     if reply.fields is None:
         return PairAnswer(reason=reply.failure)
@@ -258,6 +260,15 @@ class ProposeStage(OnClustering, ModelStage):
 
     The queue is read again before each block, so it follows decisions that a person makes meanwhile. Answers are stored
     under a hash of the members of both groups, so they are found again when a decision is undone.
+
+    A block of pairs is answered by these calls, each of which makes the next:
+
+        ask_block: stores the answers.
+        _answer_side_by_side: gives each pair a thread if an endpoint is asked.
+        _answer_together: puts the reason of a failure in place of an answer.
+        PairQuestions.answer_pairs: reads the texts of the groups.
+        _ask_questions: takes the words of the paper, or those that ask for a judgment.
+        _paper_answers or _judgment_answers: sends the requests and reads the replies.
 
     `OnClustering` gives `_stored`, the clustering; `ModelStage` gives `_asks_again` and `_cost`, and its base
     `config_hash`, under which answers are stored.
@@ -334,11 +345,11 @@ class ProposeStage(OnClustering, ModelStage):
     def estimate(self, pairs: Sequence[Pair], least: int) -> StageCost:
         """Returns what asking endpoints about `least` to all of these pairs costs; sends nothing."""
         state = self._state()
-        asks = [
+        sample_requests = [
             partial(self._answer_together, state, [pair], lambda _count, _note: None)
             for pair in pairs
         ]
-        return self._cost_of_pairs(asks, least, len(pairs))
+        return self._cost_of_pairs(sample_requests, least, len(pairs))
 
     def estimate_ahead(self, groups: GroupForecast) -> StageCost:
         """Returns what asking endpoints costs before there are groups; sends nothing."""
@@ -359,12 +370,13 @@ class ProposeStage(OnClustering, ModelStage):
         return self._cost_of_pairs([asking], least, most)
 
     def _cost_of_pairs(
-        self, asks: Sequence[Callable[[], object]], least: int, most: int
+        self, sample_requests: Sequence[Callable[[], object]], least: int, most: int
     ) -> StageCost:
-        """Returns what asking about `least` to `most` pairs costs, by what asks about some."""
+        """Returns what asking about `least` to `most` pairs costs, by functions that each ask about one."""
         least_per_pair, most_per_pair = self._bounds_of_requests_per_pair()
+        # the share of the most requests that will surely be made
         certain = least * least_per_pair / (most * most_per_pair) if most else 1.0
-        return self._cost(asks, most * most_per_pair, certain)
+        return self._cost(sample_requests, most * most_per_pair, certain)
 
     def _bounds_of_requests_per_pair(self) -> tuple[float, float]:
         """Returns the least and the most requests about a pair: one, and one for the reverse order where the first is
@@ -413,7 +425,7 @@ class ProposeStage(OnClustering, ModelStage):
         """
         state = self._state()
         entries: list[AnswerEntry] = []
-        for _ in self._work.live(partial(self._answer_pairs, state, block), entries.extend):
+        for _ in self._work.live(partial(self._answer_side_by_side, state, block), entries.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
 
@@ -446,7 +458,7 @@ class ProposeStage(OnClustering, ModelStage):
         it."""
         return PairQuestions(self._project, self._stored, self._prompt, self._work)
 
-    def _answer_pairs(
+    def _answer_side_by_side(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
         """Returns an entry for each pair: the model's answer, or the reason why there is none. Endpoints are asked
