@@ -54,7 +54,6 @@ FORMS = {
     "assign": ("goals", "assign"),
     "stability": ("goals", "stability"),
     "trees": ("trees", "run_trees"),
-    "grow": ("trees", "run_trees"),
 }
 """The mode, and the action of its screen, that start an interrupted work again, for work that needs its screen."""
 

@@ -43,7 +43,6 @@ _STAGE_NAMES = {
     "assign": "assignment",
     "stability": "stability",
     "trees": "response trees",
-    "grow": "growing a tree",
     "simulate": "simulation",
     "watch": "watching logs",
     "tune": "finding the model's fastest format",

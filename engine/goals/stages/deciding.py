@@ -159,7 +159,8 @@ class DecideStage(OnClustering, CpuStage):
             (evidence,) = snapshot.evidence(pairs[:1])
             if evidence.probability < self._threshold:
                 return
-            yield self._decide(run_id, snapshot, pairs, evidence)
+            self._decide(snapshot, pairs[0], evidence)
+            yield self._count(run_id, len(pairs) - 1)
 
     def _decide_by_answers(self, asking: ProposeStage, run_id: int) -> Iterator[Progress]:
         """Merges or refuses the most similar pair by the model's answer, asked for first, until no pair is left."""
@@ -173,7 +174,8 @@ class DecideStage(OnClustering, CpuStage):
                 yield from self._ask(asking, run_id, self._block(snapshot, pairs))
                 continue
             (evidence,) = snapshot.evidence(pairs[:1])
-            yield self._decide(run_id, snapshot, pairs, evidence)
+            self._decide(snapshot, pairs[0], evidence)
+            yield self._count(run_id, len(pairs) - 1)
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
@@ -249,16 +251,13 @@ class DecideStage(OnClustering, CpuStage):
         for _ in asking.ask_block(run_id, pairs, None):
             yield Progress(done, None, f"asking about {counted(len(pairs), 'pair')}")
 
-    def _decide(
-        self, run_id: int, snapshot: QueueSnapshot, pairs: Sequence[Pair], evidence: Evidence
-    ) -> Progress:
-        """Decides on the first of the pairs that are left, stores how many were decided, and returns the progress."""
-        self._store_decision(snapshot, pairs[0], evidence)
+    def _count(self, run_id: int, left: int) -> Progress:
+        """Stores how many pairs were decided, and returns the progress with the number of those that are left."""
         done = self.merged + self.refused
         self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
-        return Progress(done, None, f"{counted(len(pairs) - 1, 'pair')} left")
+        return Progress(done, None, f"{counted(left, 'pair')} left")
 
-    def _store_decision(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
+    def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
         """Stores the decision on a pair and counts it; neither if a person decided on the groups meanwhile."""
         answer = evidence.answer
         merging = self._asking is None or model_says_yes(answer.yes, answer.yes_reversed) is True
