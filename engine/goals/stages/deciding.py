@@ -142,11 +142,22 @@ class DecideStage(OnClustering, CpuStage):
             Cancelled: `interrupt` was called.
         """
         if self._asking is None:
+            if self._was_decided():
+                return  # groups that settled have other pairs, so that the rule would merge on
             yield from self._merge_by_probability(run_id)
             yield from self._settle()
         else:
             self._asking.show_answers()
             yield from self._decide_by_answers(self._asking, run_id)
+
+    def _was_decided(self) -> bool:
+        """Returns whether a run with these parameters was done, and decisions of it are in force."""
+        was_done = any(
+            (run.stage, run.config_hash, run.state) == (self.name, self.config_hash, "done")
+            for run in self._project.read(runs.all_runs)
+        )
+        decisions = self._decision_log.active(self._stored.id)
+        return was_done and any(decision.author == self._rule for decision in decisions)
 
     def _merge_by_probability(self, run_id: int) -> Iterator[Progress]:
         """Merges the most probable pair of groups that mix, again and again, while it reaches the threshold."""
