@@ -191,8 +191,8 @@ def duration(seconds: float | None) -> str:
 
 def cost_text(requests: Range, read: Range, written: Range, cost: Range | None) -> str:
     """Returns an estimate of requests to endpoints in words, as in "about 24 to 48 requests, 9,000 tokens read, …"."""
-    asked, tokens = _counted_span(requests, "request"), _counted_span(read, "token")
-    text = f"about {asked}, {tokens} read, {_span(written)} written"
+    request_count, token_count = _counted_span(requests, "request"), _counted_span(read, "token")
+    text = f"about {request_count}, {token_count} read, {_span(written)} written"
     return text if cost is None else f"{text}, cost {_span(cost, 4)}"
 
 

@@ -111,7 +111,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
 
     def summary(self) -> str:
         """Returns the result in one sentence with counts."""
-        text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
+        text = f"Grew {counted(self.grown, 'response tree')} with {self._work.model.label}"
         text += (
             f"; {counted(self.without, 'place has', 'places have')} none." if self.without else "."
         )

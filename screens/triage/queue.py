@@ -194,8 +194,8 @@ def load_queue(
     if order in MACHINE_ORDERS:
         (summary,) = (each for each in services.questions.all() if each.question.name == question)
         machines = sum(by != PEOPLE for by, _ in summary.answers)
-    found = services.questions.find(question)
-    return LoadedQueue(found, order, page, status, any_scored, counts.conversations, machines)
+    definition = services.questions.find(question)
+    return LoadedQueue(definition, order, page, status, any_scored, counts.conversations, machines)
 
 
 def load_status(services: OpenProject, question: str = SUCCEEDED) -> TriageStatus:

@@ -412,19 +412,20 @@ def _import_answers(
     """Imports answers from a field or a file: as answers of people if somebody names them, else of the file itself."""
     how = {"replace": arguments.replace, "dry_run": arguments.dry_run}
     fields = {"id_field": arguments.id, "value_field": arguments.value}
-    asked_by_form = (question,) if arguments.id or arguments.value else (None, question)
-    for asked in asked_by_form if arguments.file and not arguments.name else ():
+    # an export names its questions itself; lines with an answer each are of this one
+    forms = (question,) if arguments.id or arguments.value else (None, question)
+    for question_of_lines in forms if arguments.file and not arguments.name else ():
         try:
             return import_answers(
                 workspace.project,
                 Path(arguments.file),
                 annotator=arguments.annotator,
-                asked=asked,
+                question=question_of_lines,
                 **how,
                 **fields,
             )
         except FormatError:
-            if asked is not None and arguments.annotator:
+            if question_of_lines is not None and arguments.annotator:
                 raise
     if arguments.field:
         return answer_tables.import_field_answers(

@@ -186,15 +186,20 @@ def _tool_fields(row: dict[str, Any], role: Role | None, text: Any) -> dict[str,
     tool = row.get(named_column(row, _TOOL_COLUMNS, str))
     if not tool or row.get("tool_calls"):
         return {}
-    said = {"content": ""} if text == tool else {}
+    # a text that is only the name of the tool says nothing
+    empty_text = {"content": ""} if text == tool else {}
     if role == "tool":
-        return {"name": tool, **said}
-    arguments = row.get(named_column(row, _ARGUMENT_COLUMNS, (str, dict, list)), said and {})
-    if role == "assistant" and (said or arguments):
-        return {"tool_calls": [{"name": tool, "arguments": arguments}], **said}
+        return {"name": tool, **empty_text}
+    arguments = row.get(named_column(row, _ARGUMENT_COLUMNS, (str, dict, list)), empty_text and {})
+    if role == "assistant" and (empty_text or arguments):
+        return {"tool_calls": [{"name": tool, "arguments": arguments}], **empty_text}
     is_call = rf"\W*?(?:{re.escape(tool)}\W*?)?(\{{.*\}})[\s)]*"
     call = re.fullmatch(is_call, str(text), re.DOTALL) if role == "assistant" else None
-    return {"content": "", "tool_calls": [{"name": tool, "arguments": call[1]}]} if call else said
+    return (
+        {"content": "", "tool_calls": [{"name": tool, "arguments": call[1]}]}
+        if call
+        else empty_text
+    )
 
 
 def _role_and_name(
@@ -399,13 +404,13 @@ def _read_rows(record: Any, fallback_id: str, _outer: Any) -> ParsedRecord:
         time = named_column(row, TIME_COLUMNS, (str, int, float))
         read_keys = {columns.text, columns.answer, columns.id, *_ROLE_ONLY_COLUMNS, *outcomes}
         read_keys |= READ_KEYS if looks_like_message(row) else set()
-        kept = without_keys(row, *read_keys)
+        other_cells = without_keys(row, *read_keys)
         subjects |= {
             key: "conversation" if key in shared else "message"
-            for key in kept
+            for key in other_cells
             if row[key] is not None
         }
-        facts = {"time" if key == time else key: value for key, value in kept.items()}
+        facts = {"time" if key == time else key: value for key, value in other_cells.items()}
         try:
             read = messages_of_row(row, columns, facts, len(messages) + 1, speakers)
         except BadRecord as error:  # the others are a conversation without it

@@ -143,7 +143,7 @@ def import_answers(
     replace: bool = False,
     annotator: str = "",
     dry_run: bool = False,
-    asked: Question | None = None,
+    question: Question | None = None,
     id_field: str = "",
     value_field: str = "",
 ) -> AnswerReport:
@@ -156,7 +156,7 @@ def import_answers(
         replace: Also where the conversation has another verdict.
         annotator: Name of the person whose answers have no name.
         dry_run: Only reports what would happen.
-        asked: The question that each line of the file answers, which is no export then; None for an export of this
+        question: The question that each line of the file answers, which is no export then; None for an export of this
             program or of Label Studio.
         id_field, value_field: Fields of such lines; empty looks for usual names.
 
@@ -166,10 +166,10 @@ def import_answers(
     report = AnswerReport()
     with project.reading() as conn:
         definitions = {name: questions.get(conn, name) for name in questions.names(conn)}
-        if asked is None:
+        if question is None:
             answers = _read_answers(path, definitions, report)
         else:
-            answers = _read_lines(path, asked, annotator, id_field, value_field)
+            answers = _read_lines(path, question, annotator, id_field, value_field)
         given = [_make_storable(answer, annotator.strip()) for answer in answers]
         acts = _plan(conn, given, definitions, replace, report)
     if acts and not dry_run:
@@ -208,7 +208,7 @@ def _read_answers(
 
 
 def _read_lines(
-    path: Path, asked: Question, annotator: str, id_field: str, value_field: str
+    path: Path, question: Question, annotator: str, id_field: str, value_field: str
 ) -> Iterator[ImportedAnswer]:
     """Yields the answers of a file with one answer to a question a line, as JSON Lines, JSON or CSV.
 
@@ -218,20 +218,22 @@ def _read_lines(
 
     Raises:
         FormatError: The file cannot be read, has no such fields, or names nobody.
+        UsageError: It names who gave some of the answers.
     """
     lines = list(read_lines(path))
     nameless = [] if annotator else [line for line in lines if not line.get("annotator")]
     if nameless:
-        raise FormatError(
+        names_nobody = len(nameless) == len(lines)
+        raise (FormatError if names_nobody else UsageError)(
             f"{path} does not say who gave {len(nameless):,} of {counted(len(lines), 'answer')}.",
             "Say it with --annotator NAME.",
         )
-    id_field, value_field = find_fields(lines, asked.name, id_field, value_field, path)
+    id_field, value_field = find_fields(lines, question.name, id_field, value_field, path)
     for line in lines:
         text = _answer_text(line.get(value_field))
-        if asked.kind == "yes-no":
+        if question.kind == "yes-no":
             text = YES_OR_NO.get(text.casefold(), text)
-        values = {NOTE: _join_texts(line.get(NOTE)), asked.name: text}
+        values = {NOTE: _join_texts(line.get(NOTE)), question.name: text}
         task = ImportedAnswer(None, str(line.get(id_field) or ""), None)
         yield _with_values(task, values, line.get("annotator"))
 

@@ -340,8 +340,8 @@ def change_clauses(change: PeriodChange) -> list[str]:
     """Returns what differs between two periods: the significant differences, then the signs of trouble."""
     signs = sign_clauses(change.sign_changes)
     # signs say more than that there is more trouble, which is their sum
-    told = (each for each in change.differences if not signs or each.measure != "trouble")
-    return [*map(_change_text, told), *signs]
+    differences = (each for each in change.differences if not signs or each.measure != "trouble")
+    return [*map(_change_text, differences), *signs]
 
 
 def _change_text(difference: Difference) -> str:

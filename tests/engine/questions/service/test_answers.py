@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from engine.base.conversation import SUCCEEDED, Verdict
-from engine.base.errors import FormatError
+from engine.base.errors import FormatError, UsageError
 from engine.opener.conversation_forms import labeling_config
 from engine.opener.exports import ExportFiles, answer_line
 from engine.project.project import Project
@@ -68,11 +68,13 @@ def test_lines_that_name_a_person(project: Project, tmp_path: Path) -> None:
     lines = [{"id": "c1", "answer": "failed", "annotator": name, "note": "loop"} for name in "ab"]
     lines += [{"id": "c1", "answer": "yes", "annotator": "z"}, {"id": "c2", "answer": "yes"}]
     question = read_built_in()[SUCCEEDED]
-    report = imported(project, tmp_path, lines, asked=question, annotator="ann")
+    report = imported(project, tmp_path, lines, question=question, annotator="ann")
     assert report.annotators == {"a": 1, "b": 1, "z": 1, "ann": 1}
     assert stands(project) == {2: (Verdict.NO, "a: loop; b: loop"), 3: (Verdict.YES, "")}
     with pytest.raises(FormatError, match="does not say who"):
-        imported(project, tmp_path, lines[3:], asked=question)
+        imported(project, tmp_path, lines[3:], question=question)
+    with pytest.raises(UsageError, match="1 of 4"):
+        imported(project, tmp_path, lines, question=question)
 
 
 def stands(project: Project) -> dict[int, tuple[Verdict | None, str]]:
